@@ -12,8 +12,10 @@ from callsheet.api.policies import load_policy
 from callsheet.api.policy_entries import bind_policy
 from callsheet.api.proving import prove
 from callsheet.frontends.ltp import parse
+from callsheet.ir.labels import read_label
 from callsheet.policy.canon import is_of, policy_from_json, policy_to_json
-from callsheet.policy.model import CallRule, Policy, ToolRule
+from callsheet.policy.model import CallRule, Policy, SourceRule, ToolRule
+from callsheet.policy.sources import Sources
 from callsheet.ports.calls import CallContext
 from callsheet.ports.tools import Registry, Tool, ToolSpec
 
@@ -74,6 +76,13 @@ def test_rules_apply_to_their_tool_under_all_names() -> None:
     rule = CallRule(tool="mcp:fs/delete", when="true", then="approve")
     policy, _ = bind_policy(Policy(rules=(rule,)), registry("fs"))
     assert {each.tool for each in policy.rules} == {"DELETE", "FS__DELETE"}
+
+
+@pytest.mark.parametrize("key", ["DELETE", "FS__DELETE", "mcp:fs/delete"])
+def test_result_of_a_tool_has_its_source_label_under_all_names(key: str) -> None:
+    rule = SourceRule(kind="tool", pattern=key, label=read_label("U/secret"))
+    policy, _ = bind_policy(Policy(sources=(rule,)), registry("fs"))
+    assert {Sources(policy).tool(name) for name in ("DELETE", "FS__DELETE")} == {rule.label}
 
 
 def test_entry_with_different_pin_is_ignored() -> None:

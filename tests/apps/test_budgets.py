@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from callsheet.api.checking import idle_rules
+from callsheet.frontends.ltp import parse
+
 FOUR = "\n".join(f"S{n}: @ADD (a={n}) > $a" for n in range(1, 5))
 
 
@@ -72,6 +75,13 @@ def test_cap_for_uncalled_tool_is_warning(machine):
     result = machine("run", machine.plan(FOUR), "--tools", machine.tools, "--max-calls", "AD=1")
     assert result.exit_code == 0
     assert "warning RUN032: no step calls @AD, whose calls are limited" in result.stderr
+
+
+def test_cap_for_another_name_of_a_called_tool_is_warning():
+    plan = parse('S1: @SHOP__PAY ("x")').require()
+    assert not idle_rules(plan, [], ["SHOP__PAY"])
+    (idle,) = idle_rules(plan, ["PAY"], ["PAY"])
+    assert (idle.code, idle.help) == ("RUN032", "a limit counts one name; limit @SHOP__PAY too")
 
 
 def test_resuming_ended_run_reports_no_calls(machine):

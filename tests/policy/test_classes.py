@@ -302,10 +302,32 @@ def test_wrong_class_is_an_error_with_its_place(text: str, message: str) -> None
     assert all(d.span is not None for d in caught.value.diagnostics)
 
 
-def test_misspelt_tool_of_a_class_is_a_warning() -> None:
-    _, found = bind_policy(ours('[class]\nreads = ["get_mial", "away__get_mail"]\n'), there())
+@pytest.mark.parametrize(
+    "text",
+    [
+        '[class]\nreads = ["get_mial", "away__get_mail"]',
+        '[defaults]\ndeny = ["@GET_MIAL", "@HOST_EXEC"]',
+        '[defaults]\nallow = ["get_mial"]',
+        '[sources]\n"tool:@GET_MIAL" = { conf = "secret" }',
+        '[[limit]]\ntools = ["get_mial", "get_*"]\ncalls = 1',
+        '[dynamic]\nagent = { tools = ["@GET_MIAL"] }',
+    ],
+)
+def test_misspelt_tool_is_a_warning_wherever_the_policy_names_it(text: str) -> None:
+    _, found = bind_policy(ours(text), there())
     assert [(d.code, d.is_error) for d in found] == [("POL008", False)]
     assert "@GET_MAIL" in (found[0].help or "")
+
+
+def test_misspelt_argument_is_a_warning_unless_the_entry_names_the_right_one_too() -> None:
+    entry = '[tools.send_mail]\nclass = "sends"\n{} = {}\n'
+    for key, value in (("audience_arg", '"recipient"'), ("control", '["recipient", "CC"]')):
+        _, found = bind_policy(ours(entry.format(key, value)), there())
+        assert [(d.code, d.is_error, d.help) for d in found] == [
+            ("POL013", False, "did you mean recipients?")
+        ], key
+    for value in ('["recipient", "recipients"]', '["*"]', '["bcc", "cc"]'):
+        assert bind_policy(ours(entry.format("control", value)), there())[1] == (), value
 
 
 def test_declaration_that_contradicts_itself_is_refused() -> None:

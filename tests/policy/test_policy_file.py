@@ -14,6 +14,7 @@ from callsheet.ir.labels import Label, read_label
 from callsheet.passes.verify import verify
 from callsheet.policy.model import Implicit, When
 from callsheet.policy.policy_file import read_policy
+from callsheet.policy.sources import Sources
 
 EVERYTHING = """
 schema = 1
@@ -225,6 +226,14 @@ def test_extending_policy_sources_take_precedence() -> None:
     strict = load_policy("strict")
     first = next(s for s in strict.sources if s.pattern == "README.md")
     assert str(first.label) == "U/priv"
+
+
+def test_source_of_a_tool_precedes_that_of_the_extended_policy(tmp_path: Path) -> None:
+    source = '[sources]\n"tool:@VAULT" = { conf = "%s", integrity = "U" }\n'
+    (tmp_path / "base.toml").write_text(f"schema = 1\n{source % 'pub'}")
+    own = tmp_path / "own.toml"
+    own.write_text(f'schema = 1\nextends = "base.toml"\n{source % "secret"}')
+    assert str(Sources(load_policy(own)).tool("VAULT")) == "U/secret"
 
 
 def test_file_extends_neighbouring_file(tmp_path: Path) -> None:

@@ -133,7 +133,12 @@ def idle_rules(plan: Plan, approve: Iterable[str], limited: Iterable[str] = ()) 
     hint = "check the name: `callsheet tools`"
     named = f"{hint}; a step is named by its id" + "".join(f", as {one}" for one in [*steps.values()][:1])
     rules = [(name, "whose calls need approval", named) for name in approve if name not in steps]
-    rules += [(name, "whose calls are limited", hint) for name in limited]
+    rules = [rule for rule in rules if not any(covers([rule[0]], tool) for tool in called)]
+    for name in limited:
+        others = sorted(tool for tool in called if covers([name], tool))
+        counts = f"a limit counts one name; limit {' and '.join(f'@{each}' for each in others)} too"
+        if name not in called:
+            rules.append((name, "whose calls are limited", counts if others else hint))
     return tuple(
         Diagnostic(
             "RUN032",
@@ -142,7 +147,6 @@ def idle_rules(plan: Plan, approve: Iterable[str], limited: Iterable[str] = ()) 
             help=help_,
         )
         for name, rule, help_ in rules
-        if not any(covers([name], tool) for tool in called)
     )
 
 

@@ -115,6 +115,7 @@ def bind_policy(
     }
     bound = replace(_renamed(policy, all_names), tools=rules, limits=limits, server_labels=said)
     diagnostics += _tightened(bound, specs)
+    diagnostics += _strange_arguments(rules, specs)
     return bound, tuple(diagnostics)
 
 
@@ -129,6 +130,27 @@ def _tightened(bound: Policy, specs: Mapping[str, ToolSpec]) -> Iterator[Diagnos
         message += f", and the policy as {rule.returns}: both count"
         hint = "a server's label only ever adds to a policy: send the data to whom both let read it"
         yield Diagnostic("POL011", Severity.HINT, message, help=hint)
+
+
+def _strange_arguments(rules: Mapping[str, ToolRule], specs: Mapping[str, ToolSpec]) -> Iterator[Diagnostic]:
+    """POL013 for each argument that an entry names and its tool almost has: what was meant stays unprotected.
+
+    Nothing is said where `control` names that one too: it may be written for several versions of the tool.
+    """
+    for name, spec in specs.items():
+        rule = rules.get(name)
+        if rule is None:
+            continue
+        known = {each.casefold(): each for each in spec.parameter_names}
+        controlled = dict.fromkeys(each.casefold() for each in rule.control)
+        free = [] if EVERY in controlled else [own for key, own in known.items() if key not in controlled]
+        said = [(each, free) for each in controlled]
+        said += [] if rule.audience_arg is None else [(rule.audience_arg.casefold(), [*known.values()])]
+        own = policy_name(name, spec)
+        for argument, others in said:
+            if argument not in known and did_you_mean(argument, others):
+                message = f"the policy's entry for {own} names {argument}, which is no argument of it"
+                yield Diagnostic("POL013", Severity.WARNING, message, help=meant(argument, others, None))
 
 
 def _derived(
@@ -196,19 +218,30 @@ def _of_absent(pinned: Mapping[str, ToolRule], registry: Registry) -> Iterator[t
 
 
 def _misspelt(policy: Policy, specs: Mapping[str, ToolSpec], registry: Registry) -> Iterator[Diagnostic]:
-    """POL008 for each tool that a class of the policy names and that is not here, but almost.
+    """POL008 for each tool that the policy names outside of `tools` and that is not here, but almost.
 
     What is named with a server that has no tool here is left: only the servers that a plan needs are opened.
     """
     known = {each for name, spec in specs.items() for each in _all_names(spec, registry.names_of(name))}
     servers = {canonical_tool_name(spec.origin.removeprefix(_SERVER)) for spec in specs.values()}
-    for entry in policy.entries:
-        server, is_named, _ = entry.pattern.partition("__")
+    for name in dict.fromkeys(_named(policy)):
+        pattern = name.removeprefix(_SERVER).replace("/", "__").upper()
+        server, is_named, _ = pattern.partition("__")
         is_away = bool(is_named) and canonical_tool_name(server) not in servers
-        if EVERY in entry.pattern or entry.pattern in known or is_away:
+        if EVERY in pattern or pattern in known or fold(pattern) in BUILTINS or is_away:
             continue
-        if did_you_mean(entry.pattern, known):
-            yield _absent(entry.pattern, [f"@{name}" for name in known])
+        if did_you_mean(pattern, known):
+            yield _absent(name, [f"@{each}" for each in known])
+
+
+def _named(policy: Policy) -> Iterator[str]:
+    """The tools that the policy names, and patterns of such, but for those of the table `tools`."""
+    yield from (entry.pattern for entry in policy.entries)
+    yield from sorted(policy.denied_tools | (policy.allowed_tools or frozenset()))
+    yield from (rule.pattern for rule in policy.sources if rule.kind == "tool")
+    yield from (rule.tool for rule in policy.rules)
+    yield from (name for limit in policy.limits for name in (*limit.tools, *limit.after, *limit.needs))
+    yield from () if policy.agent is None else policy.agent.tools
 
 
 def _all_names(spec: ToolSpec, names: tuple[str, ...]) -> tuple[str, ...]:
@@ -239,6 +272,11 @@ def _renamed(policy: Policy, names: Callable[[str], tuple[str, ...]]) -> Policy:
         policy,
         allowed_tools=None if policy.allowed_tools is None else frozenset(of(policy.allowed_tools)),
         denied_tools=frozenset(of(policy.denied_tools)),
+        sources=tuple(
+            replace(rule, pattern=name)
+            for rule in policy.sources
+            for name in (names(rule.pattern) if rule.kind == "tool" else (rule.pattern,))
+        ),
         agent=None
         if agent is None
         else replace(

@@ -447,6 +447,7 @@ CODES: dict[str, Code] = _table(
     POL010="code that might reach the network",
     POL011="a label that a server declares",
     POL012="an approval before the run that a role has to give",
+    POL013="a policy entry for an unknown argument",
     POL101="a tool without a policy entry",
     POL102="a tool that the policy denies",
     POL103="data that would reach an unauthorized reader",

@@ -59,7 +59,7 @@ class Sources:
         self._host_files = [(r.pattern, r.label) for r in policy.sources if r.kind in ("host", "file")]
         self._urls = [(AllowedHosts.parse([r.pattern]), r.label) for r in policy.sources if r.kind == "url"]
         tools = [r for r in policy.sources if r.kind == "tool"]
-        self._tools = {fold(r.pattern): r.label for r in tools if r.pattern != OTHERS}
+        self._tools = {fold(r.pattern): r.label for r in reversed(tools) if r.pattern != OTHERS}
         self.undescribed = next((r.label for r in tools if r.pattern == OTHERS), UNKNOWN)
         """The label of results of tools that the policy does not describe."""
         self._memory = next((r.label for r in policy.sources if r.kind == "memory"), None)
